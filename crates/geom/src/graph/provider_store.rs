@@ -331,6 +331,8 @@ mod tests {
     struct Holey {
         cells: Cells,
         asked: Arc<Mutex<Vec<u64>>>,
+        /// Bytes of an answer, at most.
+        most: u64,
     }
 
     const HALF: u64 = 512 << 10;
@@ -353,7 +355,7 @@ mod tests {
                 ..HALF => (Content::Hole, HALF),
                 _ => (Content::Data, self.length()),
             };
-            Ok(Run { content, length: length.min(end - offset) })
+            Ok(Run { content, length: length.min(end - offset).min(self.most) })
         }
 
         fn write_at(&self, _: &[u8], _: u64) -> Result<(), Errno> {
@@ -374,7 +376,7 @@ mod tests {
     fn a_run_of_a_set_goes_on_over_its_chunks() {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let disks = [0, 1].map(|number| {
-            let store = Holey { cells: cells(number), asked: asked.clone() };
+            let store = Holey { cells: cells(number), asked: asked.clone(), most: u64::MAX };
             Disk::new(format!("disk{number}"), Box::new(store), Topology::new(512, 1 << 20))
         });
         let graph = Graph::taste(disks.into(), Limits::default());
@@ -406,6 +408,11 @@ mod tests {
     /// questions.
     #[test]
     fn runs_of_a_set_on_one_disk_are_those_of_its_pieces() {
+        // A chunk at a time, each is a question.
+        [u64::MAX, 0x4000].into_iter().for_each(runs_on_one_disk);
+    }
+
+    fn runs_on_one_disk(most: u64) {
         let mut bytes = vec![0_u8; 4 << 20];
         for (number, first) in [(0_u8, 2048_u32), (1, 4096)] {
             let entry = 446 + 16 * usize::from(number);
@@ -420,7 +427,7 @@ mod tests {
         bytes[510..512].copy_from_slice(&[0x55, 0xaa]);
         let asked = Arc::new(Mutex::new(Vec::new()));
         let cells = Cells(bytes.into_iter().map(AtomicU8::new).collect());
-        let store = Holey { cells, asked: asked.clone() };
+        let store = Holey { cells, asked: asked.clone(), most };
         let disk = Disk::new("disk", Box::new(store), Topology::new(512, 4 << 20));
         let graph = Graph::taste(vec![disk], Limits::default());
         let set = graph.providers.iter().position(|provider| provider.is_set).unwrap();
