@@ -14,10 +14,6 @@ pub(crate) enum FailOn {
 }
 
 impl FailOn {
-    /// Every value, from the fewest findings to all of them, and none.
-    pub(crate) const ALL: [FailOn; 4] =
-        [FailOn::Error, FailOn::Warning, FailOn::Note, FailOn::Never];
-
     /// Name on the command line and in settings.
     pub(crate) fn name(self) -> &'static str {
         self.least().map_or("never", Severity::name)

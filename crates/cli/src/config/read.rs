@@ -5,6 +5,7 @@ use crate::disk_options::{known_profile, parse_grain};
 use crate::fail_on::FailOn;
 use crate::failure::Reason;
 use crate::words;
+use clap::ValueEnum;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::Range;
@@ -189,9 +190,10 @@ fn profile(value: &DeValue<'_>) -> Result<String, Reason> {
 
 fn fail_on(value: &DeValue<'_>) -> Result<FailOn, Reason> {
     let name = text(value, "fail-on = \"error\"")?;
-    FailOn::ALL.into_iter().find(|fail_on| fail_on.name() == name).ok_or_else(|| {
-        let names = FailOn::ALL.map(FailOn::name).join(", ");
-        Reason(format!("no severity '{name}': there are {names}"))
+    let all = FailOn::value_variants().iter().copied();
+    all.clone().find(|fail_on| fail_on.name() == name).ok_or_else(|| {
+        let names: Vec<&str> = all.map(FailOn::name).collect();
+        Reason(format!("no severity '{name}': there are {}", names.join(", ")))
     })
 }
 
