@@ -40,8 +40,8 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
 root=$work/root
 mkdir -p "$root/bin" "$root/proc" "$root/sys" "$root/dev" "$root/run" "$root/tmp" "$root/modules"
-busybox=$(command -v busybox)
-cp "$busybox" "$root/bin/busybox"
+program_sh=$(dirname "$0")/program.sh
+"$program_sh" "$root" busybox /bin/busybox
 
 # add_module NAME [PARAMETER...]: copies it and what it needs, and appends them to the list in loading order.
 add_module() {
@@ -65,14 +65,6 @@ add_module() {
     done <"$work/depends"
 }
 
-add_program() {
-    program=$(command -v "$1") || missing "no $1"
-    for file in "$program" $(ldd "$program" | grep -o '/[^ ]*'); do
-        mkdir -p "$root$(dirname "$file")"
-        cp -L "$file" "$root$file"
-    done
-}
-
 : >"$root/modules/list"
 : >"$root/commands"
 add_module virtio_pci
@@ -88,7 +80,7 @@ while getopts nc:m:p:r: option; do
         c) processors=$OPTARG ;;
         # The parameters are words of their own.
         m) add_module $OPTARG ;;
-        p) add_program "$OPTARG" ;;
+        p) "$program_sh" "$root" "$OPTARG" ;;
         r) echo "$OPTARG" >>"$root/commands" ;;
         *) sed -n '2s/^# //p' "$0" >&2; exit 2 ;;
     esac

@@ -12,6 +12,9 @@ use std::process::Command;
 
 const MIB: u64 = 1 << 20;
 
+/// The directory of what makes and boots a guest.
+const KERNEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/kernel");
+
 /// Programs of this host that the guest needs.
 const TOOLS: [&str; 5] = ["mkfs.ext4", "e2fsck", "mkfs.xfs", "xfs_repair", "nbd-client"];
 
@@ -82,8 +85,7 @@ fn used(ext4: &str, xfs: &str) -> Vec<String> {
 /// says against what the image holds.
 fn boot(scratch: &Scratch, place: &str, options: &str, commands: &[String], disks: &str) {
     let here = scratch.path();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/kernel/boot.sh");
-    let mut guest = format!("exec '{}' {options} -m ext4 -m xfs", script.display());
+    let mut guest = format!("exec '{KERNEL}/boot.sh' {options} -m ext4 -m xfs");
     for tool in &TOOLS {
         guest += &format!(" -p {tool}");
     }
@@ -158,8 +160,8 @@ fn the_kernels_own_client_has_it() {
 fn production(here: &Path, image: &str, start: u64) {
     let sectors = 65536;
     let lines = format!(
-        "mkdir -p root/bin; cp \"$(command -v busybox)\" root/bin/busybox; for p in sh cat dd sync \
-            sha256sum; do ln -sf busybox root/bin/$p; done
+        "'{KERNEL}/program.sh' root busybox /bin/busybox; for p in sh cat dd sync sha256sum; do \
+             ln -sf busybox root/bin/$p; done
         seq 1 200000 >root/numbers; seq 0 99 >root/tens; truncate -s {} {image}; printf 'label: \
             dos\\nstart={start},size={sectors},type=83\\n' | sfdisk -q {image}
         mkfs.ext4 -q -F -b 4096 -d root -E offset={} {image} {}k",
@@ -190,14 +192,12 @@ fn an_image_is_booted_on_drives_that_it_never_saw() {
             return skip(&format!("no {tool} here"));
         }
     }
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/kernel/boot.sh");
     fs::write(here.join("work"), WORK).expect("a file can be written");
     for (image, start, misaligned) in [("old.img", 63, true), ("new.img", 2048, false)] {
         production(here, image, start);
         let before = shell(here, &format!("sha256sum <{image}; sha256sum <root/numbers")).1;
         let guest = format!(
-            "exec '{}' -m ext4 -r \"$(cat work)\" \"$uri,rw\" >said 2>errors",
-            script.display()
+            "exec '{KERNEL}/boot.sh' -m ext4 -r \"$(cat work)\" \"$uri,rw\" >said 2>errors"
         );
         let arguments = [
             "serve",

@@ -83,7 +83,7 @@ fn windows_of_2009(name: &str, is_extended: bool) {
     sh(
         &here,
         &format!(
-            "mkdir at root root/bin boot; cp $(command -v busybox) root/bin
+            "mkdir at root boot; '{}' root busybox /bin/busybox
             printf '#!/bin/busybox sh\\necho {STARTED}\\n/bin/busybox poweroff -f\\n' > root/init
             chmod +x root/init; (cd root; find . | cpio -o -H newc) > boot/ramdisk
             truncate -s {s1} 0.img; truncate -s {s2} 1.img
@@ -98,6 +98,7 @@ fn windows_of_2009(name: &str, is_extended: bool) {
             > tree/boot/grub/grub.cfg
             mke2fs -q -t ext3 -b 4096 -d tree 2.img; mkswap -q 3.img
             grub-mkimage -O i386-pc -o core -p '{grub}/boot/grub' biosdisk part_msdos ext2",
+            concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/kernel/program.sh"),
             (starts[4] + CYLINDER) * 512,
             rows[1].1
         ),
