@@ -14,7 +14,7 @@ need containers qemu-img=qemu-utils qemu-nbd=qemu-utils nbdcopy=libnbd-bin hyper
 trueline_binary
 target=$(realpath "${CARGO_TARGET_DIR:-target}")
 cargo build --quiet --release --package trueline-geom --example containers
-reads=$target/release/examples/containers
+containers=$target/release/examples/containers
 scratch=$(mktemp -d "$target/containers.XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
 status=0
@@ -30,16 +30,11 @@ for format in qcow2 vdi vpc vhdx vmdk qed; do qemu-img convert -O $format disk.r
 qemu-img convert -O qcow2 -o extended_l2=on,cluster_size=128k disk.raw disk.extended
 
 formats='raw qcow2 extended vdi vpc vhdx vmdk qed'
-few=100000 many=2100000
-nanoseconds() {
-    from=$(date +%s%N)
-    "$reads" "disk.$1" "$2" >>"sum.$1"
-    echo $(($(date +%s%N) - from))
+reads() {
+    "$containers" "disk.$1" "$2" >>"sum.$1"
 }
-for round in 1 2 3 4 5 6 7; do
-    for format in $formats; do echo "$format $(($(nanoseconds $format $many) - $(nanoseconds $format $few)))"; done
-done | awk -v reads=$((many - few)) -v formats="$formats" '
-    { ns = $2 / reads; if (!($1 in t) || ns < t[$1]) t[$1] = ns }
+per_read 100000 2100000 $formats | awk -v formats="$formats" '
+    { t[$2] = $3 }
     END {
         printf "%-10s %10s %12s\n", "read", "ns", "beyond raw"
         n = split(formats, all)

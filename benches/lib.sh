@@ -23,6 +23,28 @@ trueline_binary() {
     trueline=$(realpath "$trueline")
 }
 
+# nanoseconds COMMAND...: of the whole command, once.
+nanoseconds() {
+    from=$(date +%s%N)
+    "$@"
+    echo $(($(date +%s%N) - from))
+}
+
+# per_read FEW MANY NAME...: "t NAME NANOSECONDS" of one read more of `reads NAME COUNT`. In seven rounds, all in turns, so that a slow moment of
+# the machine falls on all alike; of each count the shortest run: one slow run would make a difference of two anything, and less than nothing.
+per_read() {
+    few_reads=$1 many_reads=$2
+    shift 2
+    for _ in 1 2 3 4 5 6 7; do
+        for name; do
+            echo "few $name $(nanoseconds reads "$name" "$few_reads")"
+            echo "many $name $(nanoseconds reads "$name" "$many_reads")"
+        done
+    done | awk -v reads=$((many_reads - few_reads)) '
+        !(($1, $2) in least) || $3 < least[$1, $2] { least[$1, $2] = $3; names[$2] }
+        END { for (name in names) print "t", name, (least["many", name] - least["few", name]) / reads }'
+}
+
 # small_image FILE: 256 MiB: a GPT with ext4, FAT16, swap and a bare partition; few blocks, so that there can be many.
 small_image() {
     rm -f "$1"

@@ -5,7 +5,9 @@
 # does not count. Wall time, in one run, beside it. Bound: at most 0.2 ns a slice, that is no instruction a slice.
 set -eu
 cd "$(dirname "$0")/.."
-command -v valgrind >/dev/null || { echo "route: skipped, valgrind is not here: apt-get install valgrind" >&2; exit 0; }
+# shellcheck source=benches/lib.sh
+. benches/lib.sh
+need route valgrind=valgrind
 target=${CARGO_TARGET_DIR:-target}
 cargo build --quiet --release --package trueline-geom --example route
 route=$target/release/examples/route
@@ -14,14 +16,11 @@ few=10000 many=110000
 
 # instructions SLICES COUNT: of the whole program.
 instructions() {
-    LC_ALL=C valgrind --tool=callgrind --callgrind-out-file=/dev/null "$route" "$1" "$2" 2>&1 | sed -n 's/.*Collected : *//p'
+    valgrind --tool=callgrind --callgrind-out-file=/dev/null "$route" "$1" "$2" 2>&1 | sed -n 's/.*Collected : *//p'
 }
 
-# nanoseconds SLICES COUNT: of the whole program, once.
-nanoseconds() {
-    from=$(date +%s%N)
+reads() {
     "$route" "$1" "$2"
-    echo $(($(date +%s%N) - from))
 }
 
 printf '%6s %18s %12s\n' slices instructions/read ns/read
@@ -29,15 +28,10 @@ printf '%6s %18s %12s\n' slices instructions/read ns/read
     for slices in 0 2 8; do
         echo "i $slices $(($(instructions $slices $many) - $(instructions $slices $few)))"
     done
-    # In turns, so that a slow moment of the machine falls on all alike; the shortest counts.
-    for _ in 1 2 3 4 5 6 7; do
-        for slices in 0 2 8; do
-            echo "t $slices $(($(nanoseconds $slices 11000000) - $(nanoseconds $slices 1000000)))"
-        done
-    done
+    per_read 1000000 11000000 0 2 8
 } | awk -v reads=$((many - few)) '
     $1 == "i" { i[$2] = $3 / reads }
-    $1 == "t" { ns = $3 / 10000000; if (!($2 in t) || ns < t[$2]) t[$2] = ns }
+    $1 == "t" { t[$2] = $3 }
     END {
         for (n = 0; n <= 8; n++)
             if (n in i) printf "%6d %18.2f %12.2f\n", n, i[n], t[n]

@@ -23,11 +23,8 @@ instructions() {
     valgrind --tool=callgrind --callgrind-out-file=/dev/null "$volumes" "$1" "$2" 2>&1 | sed -n 's/.*Collected : *//p'
 }
 
-# nanoseconds WHAT COUNT: of the whole program, once.
-nanoseconds() {
-    from=$(date +%s%N)
+reads() {
     "$volumes" "$1" "$2"
-    echo $(($(date +%s%N) - from))
 }
 
 printf '%-8s %18s %12s\n' volume instructions/read ns/read
@@ -35,15 +32,10 @@ printf '%-8s %18s %12s\n' volume instructions/read ns/read
     for what in raw linear striped thin; do
         echo "i $what $(($(instructions $what $many) - $(instructions $what $few)))"
     done
-    # In turns, so that a slow moment of the machine falls on all alike; the shortest counts.
-    for _ in 1 2 3 4 5 6 7; do
-        for what in raw linear striped thin; do
-            echo "t $what $(($(nanoseconds $what 4400000) - $(nanoseconds $what 400000)))"
-        done
-    done
+    per_read 400000 4400000 raw linear striped thin
 } | awk -v reads=$((many - few)) '
     $1 == "i" { i[$2] = $3 / reads }
-    $1 == "t" { ns = $3 / 4000000; if (!($2 in t) || ns < t[$2]) t[$2] = ns }
+    $1 == "t" { t[$2] = $3 }
     END {
         split("raw linear striped thin", all)
         for (n = 1; n <= 4; n++) printf "%-8s %18.2f %12.2f\n", all[n], i[all[n]], t[all[n]]
@@ -52,11 +44,9 @@ printf '%-8s %18s %12s\n' volume instructions/read ns/read
         exit i["linear"] - i["raw"] > 0.01 || t["striped"] - t["raw"] > 60 || t["thin"] - t["raw"] > 60
     }' || status=1
 
-for _ in 1 2 3 4 5; do
-    echo "$(($(nanoseconds metadata 2100) - $(nanoseconds metadata 100))) $(($(nanoseconds assemble 210) - $(nanoseconds assemble 10)))"
-done | awk '
-    { r = $1 / 2000; a = $2 / 200; if (!reads || r < reads) reads = r; if (!all || a < all) all = a }
-    END { printf "in memory: metadata read and summed %.0f us, group assembled and its 200 volumes tasted %.0f us\n", reads / 1000, all / 1000 }'
+{ per_read 100 2100 metadata; per_read 10 210 assemble; } | awk '
+    { t[$2] = $3 / 1000 }
+    END { printf "in memory: metadata read and summed %.0f us, group assembled and its 200 volumes tasted %.0f us\n", t["metadata"], t["assemble"] }'
 
 for tool in hyperfine=hyperfine jq=jq vgcreate=lvm2; do
     command -v "${tool%%=*}" >/dev/null || { echo "sets: lvs skipped, ${tool%%=*} is not here: apt-get install ${tool#*=}" >&2; exit "$status"; }

@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 pub(crate) mod help;
-mod on_demand;
+pub(crate) mod on_demand;
 
 /// Shows how a stack of block storage is laid out, whether every layer is on its grain, and what it
 /// costs where it is not; plans and makes layouts that are.

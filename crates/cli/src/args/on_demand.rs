@@ -5,7 +5,7 @@ use clap::error::Error;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Id};
 use std::ops::Deref;
 
-/// Options of a command: every run would build those of all commands for the sake of one, which
+/// Options of a command or a verb of one: every run would build those of all commands for the sake of one, which
 /// takes more instructions than a check of a small disk.
 pub(crate) struct OnDemand<T>(T);
 

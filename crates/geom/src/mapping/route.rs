@@ -308,7 +308,11 @@ impl Route {
         };
         let (mut done, mut at, end) = (done, self.base + offset, self.base + offset + length);
         while at < end {
-            let extent = step.walk_tables(done, at, end - at, op, visit)?;
+            let extent = match step.tables {
+                None => step.geom.map(step.slot, at, end - at, op),
+                Some(tables) => step.walk_tables(tables, (done, at, end - at), op, visit)?,
+            };
+            let whole = step::length(&extent, end - at)?;
             match extent {
                 Extent::At { consumer, offset, length } => {
                     step.under(consumer)?.walk(done, offset, length, op, visit)?;
@@ -333,7 +337,7 @@ impl Route {
                 }
                 Extent::Fail { .. } | Extent::Fetch { .. } => return Err(Errno::Io),
             }
-            (done, at) = (done + extent.length(), at + extent.length());
+            (done, at) = (done + whole, at + whole);
         }
         Ok(())
     }
@@ -386,43 +390,24 @@ impl Route {
             let store = self.medium().ok_or(Errno::NoDevice)?;
             return leaf.read(store, buffer, self.base + offset);
         };
-        let read = |consumer: usize, buffer: &mut [u8], offset: u64| {
-            step.under(consumer)?.read_through(leaf, buffer, offset)
-        };
-        let mut from = |under: &Route, buffer: &mut [u8], offset: u64| {
-            under.read_through(leaf, buffer, offset)
-        };
         let (mut at, mut rest) = (self.base + offset, buffer);
         while !rest.is_empty() {
             let left = rest.len() as u64;
-            let extent = step.answer(at, left, Op::Read, &mut from, &mut |_, _, _| Ok(()))?;
-            let length = usize::try_from(extent.length()).map_err(|_| Errno::Range)?;
+            // Matched where the map leaves it: an answer that is moved on costs more than the rest.
+            let extent = match step.tables {
+                None => step.geom.map(step.slot, at, left, Op::Read),
+                Some(tables) => step.read_tables(tables, leaf, (at, left))?,
+            };
+            let length = usize::try_from(step::length(&extent, left)?).map_err(|_| Errno::Range)?;
             let (part, after) = rest.split_at_mut_checked(length).ok_or(Errno::Io)?;
             match extent {
                 Extent::At { consumer, offset, .. } => {
-                    if let Err(error) = read(consumer, part, offset) {
+                    if let Err(error) = step.under(consumer)?.read_through(leaf, part, offset) {
                         // Parity may know what this member no longer says.
-                        let rebuilt = step.geom.rebuild(step.slot, at, part, &mut { read });
-                        rebuilt.map_err(|_| error)?;
+                        step.rebuild(leaf, at, part).map_err(|_| error)?;
                     }
                 }
-                Extent::Copies { count, .. } => {
-                    let copy = |nth| {
-                        let (consumer, offset) = step.geom.copy(step.slot, at, nth);
-                        read(consumer, part, offset)
-                    };
-                    first_that_works(count, copy)?;
-                }
-                Extent::Zero { .. } => part.fill(0),
-                Extent::Rebuilt { .. } => {
-                    step.geom.rebuild(step.slot, at, part, &mut { read })?;
-                }
-                Extent::Packed { consumer, block, within, .. } => {
-                    step.unpack((consumer, block, within), part, &mut from)?;
-                }
-                Extent::ReadOnly { .. } | Extent::Fail { .. } | Extent::Fetch { .. } => {
-                    return Err(Errno::Io);
-                }
+                other => step.read_elsewhere(leaf, other, at, part)?,
             }
             (at, rest) = (at + length as u64, after);
         }
@@ -471,19 +456,4 @@ impl Route {
             stores.get(store).ok_or(Errno::NoDevice)?.zero(offset, length)
         })
     }
-}
-
-/// Asks for one copy after another, of `count`, until one can be read; the error is the last one's.
-fn first_that_works(
-    count: usize,
-    mut copy: impl FnMut(usize) -> Result<(), Errno>,
-) -> Result<(), Errno> {
-    let mut result = Err(Errno::Io);
-    for nth in 0..count {
-        result = copy(nth);
-        if result.is_ok() {
-            break;
-        }
-    }
-    result
 }

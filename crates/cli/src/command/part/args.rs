@@ -1,6 +1,7 @@
 //! `part`: the verbs and options of gpart(8).
 
 pub(crate) mod apply;
+use crate::args::on_demand::OnDemand;
 use crate::command::part::args::apply::Apply;
 use crate::disk_options::DiskOptions;
 use crate::failure::Reason;
@@ -32,33 +33,33 @@ pub(crate) struct Part {
 #[derive(Subcommand)]
 pub(crate) enum Verb {
     /// Show a table and what is free, as gpart(8) does
-    Show(Show),
+    Show(OnDemand<Show>),
     /// Make an empty table
-    Create(Create),
+    Create(OnDemand<Create>),
     /// Remove a partition table
-    Destroy(Destroy),
+    Destroy(OnDemand<Destroy>),
     /// Add a partition to a table
-    Add(Add),
+    Add(OnDemand<Add>),
     /// Delete a partition from a table
-    Delete(Delete),
+    Delete(OnDemand<Delete>),
     /// Change a partition's type or label
-    Modify(Modify),
+    Modify(OnDemand<Modify>),
     /// Change a partition's size; what is in it is neither moved nor resized
-    Resize(Resize),
+    Resize(OnDemand<Resize>),
     /// Set an attribute of a partition or of the table
-    Set(Mark),
+    Set(OnDemand<Mark>),
     /// Unset an attribute of a partition or of the table
-    Unset(Mark),
+    Unset(OnDemand<Mark>),
     /// Print a table as text for restore, here or in gpart(8); with --sfdisk as a script
-    Backup(Backup),
+    Backup(OnDemand<Backup>),
     /// Make a table from the text of backup, read from stdin
-    Restore(Restore),
+    Restore(OnDemand<Restore>),
     /// Make a damaged table whole, from its other copy if it has one
-    Recover(Recover),
+    Recover(OnDemand<Recover>),
     /// Make the tables match a layout; what matches already is left alone
-    Apply(Apply),
+    Apply(OnDemand<Apply>),
     /// Put back the bytes that --save kept
-    Undo(Undo),
+    Undo(OnDemand<Undo>),
 }
 
 /// Options that all verbs share.

@@ -1,6 +1,6 @@
 //! One layer of a route: its answers, and the tables and compressed blocks that they take.
 
-use super::{End, Route, Visit};
+use super::{End, Leaf, Route, Visit};
 use crate::base::error::Errno;
 use crate::base::store::Store;
 use crate::mapping::geom::{Extent, Geom, Op, Packed};
@@ -54,34 +54,25 @@ type Read<'a> = dyn FnMut(&Route, &mut [u8], u64) -> Result<(), Errno> + 'a;
 /// Callback for a run of a table that was looked into: the consumer's route, first byte, length.
 type Looked<'a> = dyn FnMut(&Route, u64, u64) -> Result<(), Errno> + 'a;
 
+/// Length of an answer: at least a byte, and no longer than the `asked` bytes. A map never says
+/// otherwise; should one do so, the request fails rather than hangs.
+#[inline]
+pub(super) fn length(extent: &Extent, asked: u64) -> Result<u64, Errno> {
+    Some(extent.length()).filter(|length| (1..=asked).contains(length)).ok_or(Errno::Io)
+}
+
 impl<'a> Step<'a> {
+    #[inline]
     pub(super) fn under(self, consumer: usize) -> Result<&'a Route, Errno> {
         self.below.get(consumer).ok_or(Errno::NoDevice)
     }
 
-    /// The answer of the geom for a run at `at`, not empty and no longer than `length`. Where it
-    /// wants a page of its tables, `read` reads it; `fetched` is told of each that was read.
-    pub(super) fn answer(
-        self,
-        at: u64,
-        length: u64,
-        op: Op,
-        read: &mut Read<'_>,
-        fetched: &mut Looked<'_>,
-    ) -> Result<Extent, Errno> {
-        let extent = match self.tables {
-            None => self.geom.map(self.slot, at, length, op),
-            Some(tables) => self.answer_by(tables, at, length, op, read, fetched)?,
-        };
-        // A map never returns an empty run; should one do so, the request fails rather than hangs.
-        if (1..=length).contains(&extent.length()) { Ok(extent) } else { Err(Errno::Io) }
-    }
-
-    fn answer_by(
+    /// The answer of a geom with tables for a run at `at`, of at most `length` bytes. Where it
+    /// wants a page of them, `read` reads it; `fetched` is told of each that was read.
+    fn answer(
         self,
         tables: &TablesOf,
-        at: u64,
-        length: u64,
+        (at, length): (u64, u64),
         op: Op,
         read: &mut Read<'_>,
         fetched: &mut Looked<'_>,
@@ -107,25 +98,74 @@ impl<'a> Step<'a> {
         Err(Errno::Io)
     }
 
-    /// [`Step::answer`] of a walk: tells `visit` of the pages that were read for it.
+    /// [`Step::answer`] for a walk: tells `visit` of the pages that were read for it.
     pub(super) fn walk_tables(
         self,
-        done: u64,
-        at: u64,
-        length: u64,
+        tables: &TablesOf,
+        (done, at, length): (u64, u64, u64),
         op: Op,
         visit: &mut Visit<'_>,
     ) -> Result<Extent, Errno> {
         let mut fetched =
             |under: &Route, offset, length| under.walk_table(done, offset, length, visit);
-        self.answer(at, length, op, &mut self.own_reader(), &mut fetched)
+        let mut own = |under: &Route, buffer: &mut [u8], offset| {
+            under.read_at(&tables.stores, buffer, offset)
+        };
+        self.answer(tables, (at, length), op, &mut own, &mut fetched)
     }
 
-    /// A reader of the stores that came with the tables.
-    fn own_reader(self) -> impl FnMut(&Route, &mut [u8], u64) -> Result<(), Errno> + use<'a> {
-        let tables = self.tables;
-        move |under, buffer, offset| {
-            under.read_at(&tables.ok_or(Errno::NoDevice)?.stores, buffer, offset)
+    /// [`Step::answer`] for a read, by way of `leaf`.
+    pub(super) fn read_tables(
+        self,
+        tables: &TablesOf,
+        leaf: &impl Leaf,
+        (at, length): (u64, u64),
+    ) -> Result<Extent, Errno> {
+        let mut read =
+            |under: &Route, buffer: &mut [u8], offset| under.read_through(leaf, buffer, offset);
+        self.answer(tables, (at, length), Op::Read, &mut read, &mut |_, _, _| Ok(()))
+    }
+
+    /// Fills `part`, at `at`, with what the geom makes of the other consumers.
+    #[cold]
+    pub(super) fn rebuild(self, leaf: &impl Leaf, at: u64, part: &mut [u8]) -> Result<(), Errno> {
+        let mut read = |consumer: usize, buffer: &mut [u8], offset: u64| {
+            self.under(consumer)?.read_through(leaf, buffer, offset)
+        };
+        self.geom.rebuild(self.slot, at, part, &mut read)
+    }
+
+    /// Fills `part`, at `at`, for an answer other than a place on one consumer.
+    pub(super) fn read_elsewhere(
+        self,
+        leaf: &impl Leaf,
+        extent: Extent,
+        at: u64,
+        part: &mut [u8],
+    ) -> Result<(), Errno> {
+        match extent {
+            Extent::Copies { count, .. } => {
+                let copy = |nth| {
+                    let (consumer, offset) = self.geom.copy(self.slot, at, nth);
+                    self.under(consumer)?.read_through(leaf, part, offset)
+                };
+                first_that_works(count, copy)
+            }
+            Extent::Zero { .. } => {
+                part.fill(0);
+                Ok(())
+            }
+            Extent::Rebuilt { .. } => self.rebuild(leaf, at, part),
+            Extent::Packed { consumer, block, within, .. } => {
+                let mut read = |under: &Route, buffer: &mut [u8], offset| {
+                    under.read_through(leaf, buffer, offset)
+                };
+                self.unpack((consumer, block, within), part, &mut read)
+            }
+            Extent::At { .. }
+            | Extent::ReadOnly { .. }
+            | Extent::Fail { .. }
+            | Extent::Fetch { .. } => Err(Errno::Io),
         }
     }
 
@@ -138,6 +178,7 @@ impl<'a> Step<'a> {
     }
 
     /// Fills `part` from byte `within` of a block, which is unpacked whole.
+    #[cold]
     pub(super) fn unpack(
         self,
         (consumer, block, within): (usize, Packed, u64),
@@ -165,4 +206,19 @@ impl<'a> Step<'a> {
         }
         Err(Errno::Io)
     }
+}
+
+/// Asks for one copy after another, of `count`, until one can be read; the error is the last one's.
+fn first_that_works(
+    count: usize,
+    mut copy: impl FnMut(usize) -> Result<(), Errno>,
+) -> Result<(), Errno> {
+    let mut result = Err(Errno::Io);
+    for nth in 0..count {
+        result = copy(nth);
+        if result.is_ok() {
+            break;
+        }
+    }
+    result
 }
