@@ -5,8 +5,8 @@ use clap::error::Error;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Id};
 use std::ops::Deref;
 
-/// Options of a command or a verb of one: every run would build those of all commands for the sake of one, which
-/// takes more instructions than a check of a small disk.
+/// Options of a command, or of a verb of one: every run would build those of all for the sake of
+/// one, which takes more instructions than a check of a small disk.
 pub(crate) struct OnDemand<T>(T);
 
 impl<T> Deref for OnDemand<T> {
