@@ -1,6 +1,7 @@
 //! Metrics of a host: the textfile, its units, and the alerts and panels that read it.
 
 use super::{beside_trueline, contrib, text};
+use crate::hosts::fixtures;
 use crate::recipe::Scratch;
 use crate::serve_tls::has;
 use crate::{Ran, golden, run};
@@ -207,12 +208,20 @@ fn printed(text: &str) -> BTreeMap<String, BTreeMap<String, Vec<String>>> {
     metrics
 }
 
+/// The metrics of another host, of whose devices a list is known and no more.
+fn unread(here: &Scratch) -> String {
+    let list = fixtures().join("stack.lsblk.json");
+    fs::copy(list, here.path().join("list")).expect("a file");
+    textfile(here.path(), "b --from list");
+    fs::read_to_string(here.path().join("metrics/trueline-b.prom")).expect("a file")
+}
+
 #[test]
 fn alerts_and_panels_name_only_metrics_and_labels_that_are_printed() {
     let here = golden("seed-001-sdd-63");
     textfile(here.path(), "a disk").ended(1);
     let text = fs::read_to_string(here.path().join("metrics/trueline-a.prom")).expect("a file");
-    let metrics = printed(&text);
+    let metrics = printed(&(text + &unread(&here)));
     let expressions = expressions();
     let of = |which| expressions.iter().filter(|(file, _)| *file == which).count();
     assert!(of("rules") >= 5 && of("dashboard") >= 9, "not found: {expressions:?}");
@@ -314,6 +323,7 @@ fn alerts_fire_for_what_they_say_and_for_nothing_else() {
     };
     let (here, off) = metrics("seed-001-sdd-63");
     let (_, on) = metrics("gpt-sfdisk");
+    let listed = unread(&here);
     let misaligned = |series: &str| {
         series.contains("trueline_target_verdict{") && series.contains("\"misaligned\"")
     };
@@ -344,6 +354,7 @@ fn alerts_fire_for_what_they_say_and_for_nothing_else() {
             |s| if s.starts_with("trueline_errors") { Some("1x100") } else { fresh(s) },
             &[("TruelineUnreadable", 1)],
         ),
+        fires("not opened", &listed, "60h", fresh, &[("TruelineUnjudged", 6)]),
     ];
     let rules = contrib("prometheus/trueline.rules.yml");
     let document = json!({"rule_files": [rules], "evaluation_interval": "1h", "tests": tests});

@@ -240,7 +240,7 @@ impl Disk {
     fn waiting_fill_the_slots(&self) -> bool {
         let most = self.limits.slots / 2;
         let waits = |&(start, extent): &(u64, &Extent)| self.firmware.waits(start, extent);
-        self.writes.len() > most
+        self.writes.live() > most
             && self.writes.within(0, u64::MAX).filter(waits).nth(most).is_some()
     }
 

@@ -3,7 +3,7 @@
 //! file.
 
 use super::geometry::Geometry;
-use super::write_cache::{Extent, Taken, WriteCache};
+use super::write_cache::{Extent, LIVE, Taken, WriteCache};
 use crate::model::disk::{Parameters, Personality};
 use std::fmt::Debug;
 
@@ -43,6 +43,7 @@ pub(super) trait Firmware: Debug + Send {
     }
 
     /// True if an extent is held back for data that may still come, although destaging is urgent.
+    /// Only of a live stream.
     fn waits(&self, _start: u64, _extent: &Extent) -> bool {
         false
     }

@@ -35,12 +35,18 @@ pub(super) struct Taken {
     pub(super) at: u64,
 }
 
+/// Sequential commands that make a stream live: no personality holds back what grew from fewer. A
+/// single write whose tail waited would become two read-modify-writes.
+pub(super) const LIVE: u32 = 2;
+
 /// The map of dirty extents.
 #[derive(Debug)]
 pub(super) struct WriteCache {
     sector: u64,
     extents: Sorted<Extent>,
     bytes: u64,
+    /// The number of extents that are live streams.
+    live: usize,
     /// The last write covered by a flush: extents as old are counted in `covered`. 0: none.
     barrier: u64,
     covered: usize,
@@ -48,7 +54,7 @@ pub(super) struct WriteCache {
 
 impl WriteCache {
     pub(super) fn new(sector: u64) -> WriteCache {
-        WriteCache { sector, extents: Sorted::new(), bytes: 0, barrier: 0, covered: 0 }
+        WriteCache { sector, extents: Sorted::new(), bytes: 0, live: 0, barrier: 0, covered: 0 }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -62,6 +68,11 @@ impl WriteCache {
     /// The number of dirty bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// The number of extents that a personality may hold back.
+    pub(super) fn live(&self) -> usize {
+        self.live
     }
 
     /// Starts counting the extents that arrived up to write `seq`; 0 for none.
@@ -111,6 +122,7 @@ impl WriteCache {
 
     fn put(&mut self, start: u64, extent: Extent) {
         self.bytes += extent.end - start;
+        self.live += usize::from(extent.streak >= LIVE);
         self.covered += usize::from(extent.seq <= self.barrier);
         self.extents.insert(start, extent);
     }
@@ -118,6 +130,7 @@ impl WriteCache {
     fn remove(&mut self, start: u64) -> Option<Extent> {
         let extent = self.extents.remove(start)?;
         self.covered -= usize::from(extent.seq <= self.barrier);
+        self.live -= usize::from(extent.streak >= LIVE);
         self.bytes -= extent.end - start;
         Some(extent)
     }
@@ -182,6 +195,7 @@ impl WriteCache {
                 if let Some(grown) = self.extents.get_mut(own) {
                     let (streak, streamed) =
                         (extent.streak.saturating_add(1), extent.streamed + length);
+                    self.live += usize::from(streak >= LIVE && extent.streak < LIVE);
                     *grown = Extent { end, seq, streak, streamed, ..extent };
                 }
             }
@@ -321,6 +335,10 @@ impl WriteCache {
         debug_assert_eq!(
             self.covered,
             self.extents.from(0).filter(|(_, extent)| extent.seq <= self.barrier).count()
+        );
+        debug_assert_eq!(
+            self.live,
+            self.extents.from(0).filter(|(_, extent)| extent.streak >= LIVE).count()
         );
         debug_assert_eq!(
             self.bytes,

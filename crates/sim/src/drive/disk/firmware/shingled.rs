@@ -1,11 +1,8 @@
 //! `shingled`: drive-managed shingled tracks. Whole bands are written where they belong. All other
 //! data go to the media cache, where tracks do not overlap, and are merged into their bands later.
 
-use super::{Extent, Firmware, Geometry, Reason, Taken, Target, WriteCache};
+use super::{Extent, Firmware, Geometry, LIVE, Reason, Taken, Target, WriteCache};
 use trueline_geom::base::topology::round_down;
-
-/// Sequential commands that make a stream live: its data wait until a band is whole.
-const LIVE: u32 = 2;
 
 /// Bands of overlapping tracks, of one size: the ranges of the medium that are only written whole.
 #[derive(Clone, Copy, Debug)]

@@ -2,12 +2,8 @@
 //! ragged tail of a live stream waits for its other half, so a stream loses a revolution only at
 //! its ends.
 
-use super::{Extent, Firmware, Geometry, Reason, Taken, Target, WriteCache};
+use super::{Extent, Firmware, Geometry, LIVE, Reason, Taken, Target, WriteCache};
 use trueline_geom::base::topology::{is_whole, round_down};
-
-/// Sequential commands that make a stream live. A single write whose tail waited would become two
-/// read-modify-writes.
-const LIVE: u32 = 2;
 
 /// The personality `stream` with its bounds.
 #[derive(Clone, Copy, Debug)]

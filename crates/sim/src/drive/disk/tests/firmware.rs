@@ -1,7 +1,11 @@
 //! The same commands under every personality.
 
+use super::super::firmware::{Firmware, Reason, Target};
+use super::super::write_cache::{Extent, Taken, WriteCache};
 use super::*;
 use crate::time::seconds;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const PERSONALITIES: [&str; 4] = ["command", "stream", "window", "log"];
 
@@ -244,4 +248,46 @@ fn a_full_log_lets_writes_go_home_and_is_not_written_over() {
         }
     }
     assert!(disk.counters.rmw_reads > 50, "{} went home", disk.counters.rmw_reads);
+}
+
+/// The personality `command`, which counts the extents that it is asked about.
+#[derive(Debug)]
+struct Asked(Arc<AtomicU64>);
+
+impl Firmware for Asked {
+    fn waits(&self, _: u64, _: &Extent) -> bool {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        false
+    }
+
+    fn gather(
+        &self,
+        writes: &mut WriteCache,
+        start: u64,
+        _: Reason,
+        geometry: &Geometry,
+        taken: &mut Vec<Taken>,
+    ) -> Target {
+        writes.take(start, u64::MAX, geometry, taken);
+        Target::Home
+    }
+}
+
+/// Thousands of dirty extents of which none is a stream's: a destage that went through all of them
+/// would make the simulation slower by their number.
+#[test]
+fn a_destage_asks_about_few_of_the_extents() {
+    let model = model("wd10ears", &[("slots", i(4096)), ("cache_bytes", i(1 << 30))]);
+    let mut disk = Disk::new(&model, model.disk.as_ref().unwrap(), 1);
+    let asked = Arc::new(AtomicU64::new(0));
+    disk.firmware = Box::new(Asked(asked.clone()));
+    let mut bench = Bench { drive: Box::new(disk), now: 0, next: 0, open: 0, done: Vec::new() };
+    let mut random = Random::new(1);
+    for _ in 0..8000 {
+        bench.submit(Op::Write, random.below(1 << 27) * 4096, 4096, false);
+        bench.wait(0);
+    }
+    let destages = bench.counters().media_ops;
+    let asked = asked.load(Ordering::Relaxed);
+    assert!(destages > 3000 && asked < 64 * destages, "{asked} of {destages} destages");
 }
