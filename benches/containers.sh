@@ -36,6 +36,7 @@ reads() {
 per_read 100000 2100000 $formats | awk -v formats="$formats" '
     { t[$2] = $3 }
     END {
+        if (!("raw" in t)) exit 1
         printf "%-10s %10s %12s\n", "read", "ns", "beyond raw"
         n = split(formats, all)
         for (i = 1; i <= n; i++) printf "%-10s %10.1f %12.1f\n", all[i], t[all[i]], t[all[i]] - t["raw"]

@@ -32,6 +32,7 @@ nanoseconds() {
 
 # per_read FEW MANY NAME...: "t NAME NANOSECONDS" of one read more of `reads NAME COUNT`. In seven rounds, all in turns, so that a slow moment of
 # the machine falls on all alike; of each count the shortest run: one slow run would make a difference of two anything, and less than nothing.
+# If one fails nothing is printed.
 per_read() {
     few_reads=$1 many_reads=$2
     shift 2
@@ -41,8 +42,12 @@ per_read() {
             echo "many $name $(nanoseconds reads "$name" "$many_reads")"
         done
     done | awk -v reads=$((many_reads - few_reads)) '
+        NF < 3 { failed = 1; exit }
         !(($1, $2) in least) || $3 < least[$1, $2] { least[$1, $2] = $3; names[$2] }
-        END { for (name in names) print "t", name, (least["many", name] - least["few", name]) / reads }'
+        END {
+            if (failed) { print "a read failed" >"/dev/stderr"; exit 1 }
+            for (name in names) print "t", name, (least["many", name] - least["few", name]) / reads
+        }'
 }
 
 # small_image FILE: 256 MiB: a GPT with ext4, FAT16, swap and a bare partition; few blocks, so that there can be many.

@@ -2,7 +2,7 @@
 # sets.sh: what a volume group of four physical and 200 logical volumes costs: a read of 4096 bytes through a linear, a striped and
 # a thin volume of a striped pool, all in memory, and assembling the group.
 #
-# Reads: instructions by callgrind, the same at every run, and wall time of one run in turns, beside those of the bare disk. Bounds: a
+# Reads: instructions by callgrind, the same at every run, and wall time, the shortest of seven in turns, beside those of the bare disk. Bounds: a
 # linear volume costs no instruction, a striped and a thin one at most 60 ns.
 # Assembling: the program's time in memory, beside reading the metadata of every disk and summing them; and of images, the whole of
 # `trueline show` against LVM's `lvs` of the same images under loop devices (root). Bound: twice the time of lvs.
@@ -37,6 +37,7 @@ printf '%-8s %18s %12s\n' volume instructions/read ns/read
     $1 == "i" { i[$2] = $3 / reads }
     $1 == "t" { t[$2] = $3 }
     END {
+        if (!("raw" in t)) exit 1
         split("raw linear striped thin", all)
         for (n = 1; n <= 4; n++) printf "%-8s %18.2f %12.2f\n", all[n], i[all[n]], t[all[n]]
         printf "beyond raw: linear %.2f instructions (bound 0), striped %.1f ns, thin %.1f ns (bound 60)\n",

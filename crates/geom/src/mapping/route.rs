@@ -402,7 +402,9 @@ impl Route {
             let (part, after) = rest.split_at_mut_checked(length).ok_or(Errno::Io)?;
             match extent {
                 Extent::At { consumer, offset, .. } => {
-                    if let Err(error) = step.under(consumer)?.read_through(leaf, part, offset) {
+                    let under = step.under(consumer);
+                    let read = under.and_then(|under| under.read_through(leaf, part, offset));
+                    if let Err(error) = read {
                         // Parity may know what this member no longer says.
                         step.rebuild(leaf, at, part).map_err(|_| error)?;
                     }

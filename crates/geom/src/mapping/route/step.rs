@@ -127,7 +127,6 @@ impl<'a> Step<'a> {
     }
 
     /// Fills `part`, at `at`, with what the geom makes of the other consumers.
-    #[cold]
     pub(super) fn rebuild(self, leaf: &impl Leaf, at: u64, part: &mut [u8]) -> Result<(), Errno> {
         let mut read = |consumer: usize, buffer: &mut [u8], offset: u64| {
             self.under(consumer)?.read_through(leaf, buffer, offset)
@@ -178,7 +177,6 @@ impl<'a> Step<'a> {
     }
 
     /// Fills `part` from byte `within` of a block, which is unpacked whole.
-    #[cold]
     pub(super) fn unpack(
         self,
         (consumer, block, within): (usize, Packed, u64),
