@@ -47,7 +47,10 @@ printf '%-8s %18s %12s\n' volume instructions/read ns/read
 
 { per_read 100 2100 metadata; per_read 10 210 assemble; } | awk '
     { t[$2] = $3 / 1000 }
-    END { printf "in memory: metadata read and summed %.0f us, group assembled and its 200 volumes tasted %.0f us\n", t["metadata"], t["assemble"] }'
+    END {
+        if (!("metadata" in t && "assemble" in t)) exit 1
+        printf "in memory: metadata read and summed %.0f us, group assembled and its 200 volumes tasted %.0f us\n", t["metadata"], t["assemble"]
+    }' || status=1
 
 for tool in hyperfine=hyperfine jq=jq vgcreate=lvm2; do
     command -v "${tool%%=*}" >/dev/null || { echo "sets: lvs skipped, ${tool%%=*} is not here: apt-get install ${tool#*=}" >&2; exit "$status"; }

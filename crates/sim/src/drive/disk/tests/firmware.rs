@@ -1,6 +1,6 @@
 //! The same commands under every personality.
 
-use super::super::firmware::{Firmware, Reason, Target};
+use super::super::firmware::{Firmware, Reason, Target, personality};
 use super::super::write_cache::{Extent, Taken, WriteCache};
 use super::*;
 use crate::time::seconds;
@@ -250,26 +250,32 @@ fn a_full_log_lets_writes_go_home_and_is_not_written_over() {
     assert!(disk.counters.rmw_reads > 50, "{} went home", disk.counters.rmw_reads);
 }
 
-/// The personality `command`, which counts the extents that it is asked about.
+/// A personality that counts the extents that it is asked about.
 #[derive(Debug)]
-struct Asked(Arc<AtomicU64>);
+struct Asked {
+    of: Box<dyn Firmware>,
+    count: Arc<AtomicU64>,
+}
 
 impl Firmware for Asked {
-    fn waits(&self, _: u64, _: &Extent) -> bool {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        false
+    fn merges(&self, before: &Extent) -> bool {
+        self.of.merges(before)
+    }
+
+    fn waits(&self, start: u64, extent: &Extent) -> bool {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.of.waits(start, extent)
     }
 
     fn gather(
         &self,
         writes: &mut WriteCache,
         start: u64,
-        _: Reason,
+        reason: Reason,
         geometry: &Geometry,
         taken: &mut Vec<Taken>,
     ) -> Target {
-        writes.take(start, u64::MAX, geometry, taken);
-        Target::Home
+        self.of.gather(writes, start, reason, geometry, taken)
     }
 }
 
@@ -278,9 +284,11 @@ impl Firmware for Asked {
 #[test]
 fn a_destage_asks_about_few_of_the_extents() {
     let model = model("wd10ears", &[("slots", i(4096)), ("cache_bytes", i(1 << 30))]);
-    let mut disk = Disk::new(&model, model.disk.as_ref().unwrap(), 1);
+    let parameters = model.disk.as_ref().unwrap();
+    let mut disk = Disk::new(&model, parameters, 1);
     let asked = Arc::new(AtomicU64::new(0));
-    disk.firmware = Box::new(Asked(asked.clone()));
+    let of = personality(parameters, disk.sector, None);
+    disk.firmware = Box::new(Asked { of, count: asked.clone() });
     let mut bench = Bench { drive: Box::new(disk), now: 0, next: 0, open: 0, done: Vec::new() };
     let mut random = Random::new(1);
     for _ in 0..8000 {
